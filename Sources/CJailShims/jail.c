@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -176,11 +177,11 @@ static void drop_network_rights(void) {
 #if defined(__x86_64__)
 #define NATIVE AUDIT_ARCH_X86_64
 #define OTHER AUDIT_ARCH_I386
-enum { OTHER_SOCKET = 359, OTHER_SOCKETCALL = 102 };
+enum { OTHER_SOCKET = 359, OTHER_SOCKETCALL = 102, OTHER_IOCTL = 54 };
 #elif defined(__aarch64__)
 #define NATIVE AUDIT_ARCH_AARCH64
 #define OTHER AUDIT_ARCH_ARM
-enum { OTHER_SOCKET = 281, OTHER_SOCKETCALL = 102 };
+enum { OTHER_SOCKET = 281, OTHER_SOCKETCALL = 102, OTHER_IOCTL = 54 };
 #else
 #error "how does this architecture number socket(2)?"
 #endif
@@ -194,29 +195,36 @@ enum { IO_URING_SETUP = 425 };
 #define ANSWER(value) BPF_STMT(BPF_RET | BPF_K, value)
 
 // A network namespace holds only some families of sockets. Those of virtual machines (AF_VSOCK), for one, reach the host from any of them. So only
-// the families that it holds can be used; io_uring, which makes sockets without the call, cannot.
+// the families that it holds can be used; io_uring, which makes sockets without the call, cannot. The program shares the terminal of the user's
+// shell, so it must not type into it: TIOCSTI and TIOCLINUX are refused.
 static int allow_families(void) {
     struct sock_filter code[] = {
         LOAD(arch),  // 0
-        IF(NATIVE, 0, 5),  // 1: else 7
+        IF(NATIVE, 0, 6),  // 1: else 8
         LOAD(nr),  // 2
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FOREIGN_BIT, 15, 0),  // 3: 19
-        IF(IO_URING_SETUP, 14, 0),  // 4: 19
-        IF(SYS_socket, 6, 0),  // 5: 12
-        ANSWER(SECCOMP_RET_ALLOW),  // 6
-        IF(OTHER, 0, 11),  // 7: else 19
-        LOAD(nr),  // 8
-        IF(IO_URING_SETUP, 9, 0),  // 9: 19
-        IF(OTHER_SOCKETCALL, 8, 0),  // 10: 19
-        IF(OTHER_SOCKET, 0, 5),  // 11: else 17
-        LOAD(args[0]),  // 12
-        IF(AF_UNIX, 3, 0),  // 13: 17
-        IF(AF_INET, 2, 0),  // 14: 17
-        IF(AF_INET6, 1, 0),  // 15: 17
-        IF(AF_NETLINK, 0, 1),  // 16: else 18
-        ANSWER(SECCOMP_RET_ALLOW),  // 17
-        ANSWER(SECCOMP_RET_ERRNO | EAFNOSUPPORT),  // 18
-        ANSWER(SECCOMP_RET_ERRNO | ENOSYS),  // 19
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FOREIGN_BIT, 20, 0),  // 3: 24
+        IF(IO_URING_SETUP, 19, 0),  // 4: 24
+        IF(SYS_socket, 8, 0),  // 5: 14
+        IF(SYS_ioctl, 12, 0),  // 6: 19
+        ANSWER(SECCOMP_RET_ALLOW),  // 7
+        IF(OTHER, 0, 15),  // 8: else 24
+        LOAD(nr),  // 9
+        IF(IO_URING_SETUP, 13, 0),  // 10: 24
+        IF(OTHER_SOCKETCALL, 12, 0),  // 11: 24
+        IF(OTHER_IOCTL, 6, 0),  // 12: 19
+        IF(OTHER_SOCKET, 0, 8),  // 13: else 22
+        LOAD(args[0]),  // 14
+        IF(AF_UNIX, 6, 0),  // 15: 22
+        IF(AF_INET, 5, 0),  // 16: 22
+        IF(AF_INET6, 4, 0),  // 17: 22
+        IF(AF_NETLINK, 3, 4),  // 18: 22, else 23
+        LOAD(args[1]),  // 19
+        IF(TIOCSTI, 4, 0),  // 20: 25
+        IF(TIOCLINUX, 3, 0),  // 21: 25
+        ANSWER(SECCOMP_RET_ALLOW),  // 22
+        ANSWER(SECCOMP_RET_ERRNO | EAFNOSUPPORT),  // 23
+        ANSWER(SECCOMP_RET_ERRNO | ENOSYS),  // 24
+        ANSWER(SECCOMP_RET_ERRNO | EPERM),  // 25
     };
     struct sock_fprog program = {sizeof code / sizeof code[0], code};
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);

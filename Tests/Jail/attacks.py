@@ -320,6 +320,8 @@ attack("a packet socket")(lambda: family(17, socket.SOCK_RAW))
 attack("a socket to the machine's hypervisor (vsock)")(lambda: family(40, socket.SOCK_STREAM))
 attack("a socket of Bluetooth")(lambda: family(31, socket.SOCK_RAW))
 attack("a socket of TIPC")(lambda: family(30, socket.SOCK_SEQPACKET))
+attack("typing into the terminal of the user's shell (TIOCSTI)")(lambda: system(LIBC.ioctl(0, 0x5412, ctypes.create_string_buffer(b"x"))))
+attack("typing into the console (TIOCLINUX)")(lambda: system(LIBC.ioctl(0, 0x541C, ctypes.create_string_buffer(b"\x03"))))
 IO_URING_SETUP = 425
 attack("io_uring, which makes sockets without the call")(lambda: system(LIBC.syscall(IO_URING_SETUP, 4, ctypes.create_string_buffer(256))))
 

@@ -214,6 +214,8 @@ ENDS: dict[str, str | tuple[str, ...]] = {
     "a port that is exposed, at another address": REFUSED,
     "a client that pins the host's certificate": "read",
     "io_uring, which makes sockets without the call": "ENOSYS",
+    "typing into the terminal of the user's shell (TIOCSTI)": "EPERM",
+    "typing into the console (TIOCLINUX)": "EPERM",
     "an abstract Unix socket of the host": REFUSED,
     "a network of its own, and then a connection": REFUSED,
     "a module for the kernel": ("EPERM", "ENOSYS"),

@@ -97,13 +97,14 @@ function changeQuestion(cells, item) {
 
 /** The whole request, as far as it is known. */
 function details(item) {
-  const { content, headers, capture } = item;
+  const { content, headers, capture, hiddenHeaders } = item;
   const lines = headers.map(({ name, value }) => name + ": " + value).join("\n");
   const rest = content.whole ? null : make("p.quiet", "More content follows, which is not known yet.");
   const body = content.text ?? (content.size ? bytes(content.size) + " that are not text" : "");
   return make(
     "div",
     make("pre", lines),
+    hiddenHeaders ? make("p.quiet", hiddenHeaders + " more fields are not shown.") : null,
     body ? make("pre", body) : null,
     rest,
     capture ? make("a", { href: link("requests", capture) }, "open the request") : null,

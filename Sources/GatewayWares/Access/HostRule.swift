@@ -15,6 +15,9 @@ public struct HostRule: Middleware {
         self.deny = deny
     }
 
+    /// Requests that wait are counted.
+    public var holdsState: Bool { asking != nil }
+
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard var host = request.host else { return refuse("the request has no host") }
         let port = request.port.map(Int.init) ?? (request.scheme == "https" ? 443 : 80)

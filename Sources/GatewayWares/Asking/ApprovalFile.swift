@@ -11,6 +11,9 @@ public struct Approval: Sendable, Equatable {
     /// The facts for people: the principal or address, the method and the URL or host, and the time.
     public let who: String, what: String, at: String
 
+    /// The most bytes of the method and URL that a line shows.
+    private static let mostShown = 512
+
     /// The first eight digits of the digest, by which people name it.
     public var id: String { String(key.hex.prefix(8)) }
 
@@ -18,7 +21,9 @@ public struct Approval: Sendable, Equatable {
         key = subject.key
         self.isYes = isYes
         who = subject.who
-        what = subject.scope == .host ? subject.host : "\(subject.method) \(subject.url)"
+        let whole = subject.scope == .host ? subject.host : "\(subject.method) \(subject.url)"
+        let isLong = whole.utf8.count > Approval.mostShown
+        what = isLong ? String(decoding: whole.utf8.prefix(Approval.mostShown), as: UTF8.self) + Redaction.mark : whole
         at = wall.rfc3339
     }
 
@@ -66,8 +71,10 @@ public final class ApprovalFile: Sendable {
 
         public var description: String { "line \(line) \(reason)" }
 
-        struct Reason: Error {
+        struct Reason: Error, CustomStringConvertible {
             let text: String
+
+            var description: String { text }
 
             init(_ text: String) { self.text = text }
         }
@@ -163,13 +170,15 @@ public final class ApprovalFile: Sendable {
     /// Reads the file if it has changed.
     private func load(_ state: inout State) {
         let stamp = Stamp(path)
-        guard stamp != state.stamp || stamp == nil && !state.approvals.isEmpty else { return }
+        guard stamp != state.stamp || stamp == nil else { return }
         state.stamp = stamp
         state.approvals = [:]
-        guard stamp != nil else { return }
+        guard stamp != nil else {
+            state.problem = nil
+            return
+        }
         do {
-            let bytes = try PrivateFile.content(path, upTo: Self.mostBytes)
-            let approvals = try Self.read(bytes)
+            let approvals = try Self.read(try Self.content(of: path))
             state.approvals = Dictionary(approvals.map { ($0.key, $0) }, uniquingKeysWith: { _, last in last })
             state.problem = nil
         } catch {
@@ -178,6 +187,30 @@ public final class ApprovalFile: Sendable {
                 WareLog.shared.log(.error, "ask: \(path.quotedForErrors): \(problem); its approvals do not count")
             }
             state.problem = problem
+        }
+    }
+
+    /// The content of the file. Throws if other users than its owner, this user or root, may write it, or if it is a link.
+    static func content(of path: String) throws -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemError("open") }
+        defer { close(descriptor) }
+        var status = Glibc.stat()
+        guard fstat(descriptor, &status) == 0 else { throw SystemError("stat") }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() || status.st_uid == 0,
+            status.st_mode & 0o022 == 0
+        else { throw Mistake.Reason("it is not a file that only this user may write") }
+        return try PrivateFile.content(descriptor, upTo: mostBytes)
+    }
+
+    /// Why the answers of an existing file would not count; `nil` if they would, or without a file. Blocks.
+    static func problem(of path: String) -> String? {
+        guard access(path, F_OK) == 0 else { return nil }
+        do {
+            _ = try read(try content(of: path))
+            return nil
+        } catch {
+            return "\(error)"
         }
     }
 
@@ -214,6 +247,9 @@ public final class ApprovalFile: Sendable {
             var approvals = state.approvals.values.sorted { ($0.at, $0.id) < ($1.at, $1.id) }
             guard edit(&approvals) else { return }
             let text = Self.head + approvals.map(\.line).joined()
+            guard text.utf8.count <= Self.mostBytes, approvals.count < Self.mostLines - 8 else {
+                throw SystemError("write", code: EFBIG)
+            }
             try PrivateFile.write(Array(text.utf8), to: path)
             state.approvals = Dictionary(approvals.map { ($0.key, $0) }, uniquingKeysWith: { _, last in last })
             state.stamp = Stamp(path)

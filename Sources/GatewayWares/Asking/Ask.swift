@@ -17,8 +17,11 @@ public struct Ask: Middleware {
     public var remember: [Remember] = [.once, .run, .always]
     /// The maximum number of requests that wait at once; further ones are refused.
     public var max = 1000
-    /// The fields that an answer is bound to, besides method, URL and content.
-    public var fields: [FieldName] = [.contentType, .contentEncoding]
+    /// The fields that an answer is bound to, besides method, URL, content, and fields that are named like credentials.
+    public var fields: [FieldName] = [
+        .contentType, .contentEncoding, "Destination", "Depth", "Overwrite", .range, "If-Match", "If-None-Match",
+        "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "Prefer", "SOAPAction", "X-Amz-Target",
+    ]
     let scope: Question.Scope
     let approvals: ApprovalFile?
     let hook: Hook?
@@ -30,7 +33,7 @@ public struct Ask: Middleware {
     public var contentNeed: ContentNeed { scope == .request ? .ifWhole(upTo: Self.mostContent) : .none }
 
     /// The most bytes of content that a request is read for before it waits.
-    static let mostContent = 16 << 10
+    static let mostContent = 8 << 10
 
     /// Asks about requests, or about their hosts. `always` needs a file for approvals.
     init(
@@ -52,8 +55,8 @@ public struct Ask: Middleware {
         if content.bytes.count > Self.mostContent { content = (Array(content.bytes.prefix(Self.mostContent)), false) }
         let subject = Question.Subject(
             request, exchange, scope, fields: fields, rule: exchange.route ?? exchange.listener, content: content)
-        let isBound = content.isWhole
-        if isBound, let known = desk.answer(to: subject.key, at: exchange.now) {
+        let isBound = subject.isShownWhole
+        if isBound, remember.contains(.run), let known = desk.answer(to: subject.key, at: exchange.now) {
             return decided(known, by: "an earlier answer", subject, exchange)
         }
         if isBound, let known = approvals?.answer(to: subject.key, at: exchange.now) {
@@ -65,7 +68,7 @@ public struct Ask: Middleware {
             return .abort(with: .problem(.serviceUnavailable, "too many requests wait for a person's answer"))
         }
         let wait = LoopWait<Question.Outcome>()
-        // An answer about content that was not read to its end must not count for other content.
+        // An answer must not count for anything that the person has not seen.
         let spans = isBound ? remember.filter { $0 != .always || approvals != nil } : [.once]
         let (question, isNew) = desk.ask(subject, wait, spans: spans, until: exchange.wallNow + timeout, approvals)
         if isNew {
@@ -142,14 +145,14 @@ extension Ask: ConfigurableWare {
             answers it with 403, as does the end of `timeout` unless `onTimeout` allows. The client sees only that the response is late. If
             it leaves, the question ends.
 
-            An answer is bound to the principal or the client's address, method, URL, the fields in `fields`, and content: a request that
-            differs in one of these asks again. Equal requests at the same time are one question. `once` counts for the requests that wait, `run`
+            An answer is bound to the route, the principal or the client's address, method, URL, the fields in `fields`, those that are
+            named like credentials, and content: a request that differs in one of these asks again. Equal requests at the same time are one question. `once` counts for the requests that wait, `run`
             until the gateway ends, a duration such as `10m` for that time where `run` is allowed, and `always` until it is taken back: it is
             a line in `file`, which has only answers, and which `\#(ProgramName.text) approve rm` shortens. If the file has a mistake, no answer
             in it counts.
 
-            Content is read before the question if it has at most 16 KiB and comes without a pause. About larger content only `once` can be
-            answered, because what follows is not known. If `max` requests wait, further ones are answered with 503.
+            Content is read before the question if it has at most 8 KiB and comes without a pause. About larger content, and about requests
+            whose fields and URL have more than 8 KiB, only `once` can be answered, because not all of it is shown. If `max` requests wait, further ones are answered with 503.
 
             `notify` sends each question as JSON: `id`, `who`, `method`, `url`, `host`, `hash`, `since`, `until`. Its response is ignored.
             `audit` writes a line of JSON for each question and each answer; `\#(ProgramName.text) audit` shows them, too. Put the ware after
@@ -160,7 +163,8 @@ extension Ask: ConfigurableWare {
     public init(options: inout OptionsReader) {
         self.init(.request, options: &options)
         options.read(
-            "fields", into: &fields, doc: "fields that an answer is bound to, besides method, URL and content")
+            "fields", into: &fields,
+            doc: "fields that an answer is bound to, besides method, URL, content and fields named like credentials")
     }
 
     /// Reads the options that questions about requests and about hosts have in common.
@@ -199,12 +203,8 @@ extension Ask: ConfigurableWare {
         if remember.contains(.always), !options.isDescribing {
             let path =
                 file?.path ?? FilePath.joined("approvals.yaml", writtenIn: options.location.file)
-            if FileGate.refusal == nil, let bytes = try? PrivateFile.content(path, upTo: ApprovalFile.mostBytes) {
-                do throws(ApprovalFile.Mistake) {
-                    _ = try ApprovalFile.read(bytes)
-                } catch {
-                    options.fail(at: "file", "\(path.quotedForErrors), \(error)")
-                }
+            if FileGate.refusal == nil, let problem = ApprovalFile.problem(of: path) {
+                options.fail(at: "file", "\(path.quotedForErrors): \(problem)")
             }
             approvals = ApprovalFile.at(path)
         } else if file != nil {
@@ -255,7 +255,8 @@ extension Question {
             ("method", .text(subject.method)), ("url", .text(subject.url)), ("host", .text(subject.host)),
             ("hash", .text(subject.key.hex)), ("rule", .text(subject.rule)),
             ("capture", .optional(subject.capture.map(String.init))), ("since", .text(subject.since.rfc3339)),
-            ("until", .text(until.rfc3339)), ("answers", .list(spans.map { .text($0.rawValue) })),
+            ("until", .text(until.rfc3339)), ("hiddenHeaders", .number(subject.hiddenFields)),
+            ("answers", .list(spans.map { .text($0.rawValue) })),
         ])
     }
 }

@@ -46,13 +46,20 @@ public final class Question: Sendable {
         public let text: String?
         /// The bytes of the content that are known, and whether they are all of it.
         public let size: Int, isWhole: Bool
+        /// The number of fields that are not shown, because there are too many bytes of them.
+        public let hiddenFields: Int
+        /// Whether the URL is cut.
+        public let isUrlCut: Bool
         /// The number of the exchange's capture.
         public let capture: Int?
         /// The ware's label and the route.
         public let rule: String
         public let since: WallTime
 
-        /// The most bytes of fields and of content that a question shows.
+        /// Whether a person sees all that an answer is bound to. Content that is not text counts as seen: its size is shown.
+        public var isShownWhole: Bool { scope == .host || isWhole && hiddenFields == 0 && !isUrlCut }
+
+        /// The most bytes of a URL and of fields that a question shows together, and the most bytes of content.
         static let mostShown = 8 << 10
     }
 
@@ -99,11 +106,17 @@ extension Question.Subject {
         let client = exchange.client.map { "\($0)" } ?? "-"
         who = exchange.principal.map { $0.name.isEmpty ? $0.method : $0.name } ?? client
         let identity = exchange.principal?.identity.hex ?? client
-        var parts = [scope.rawValue, identity, host]
+        // A host that may be reached by TLS must not be reached in clear text by the same answer.
+        let isClear = request.method != .connect && request.scheme == "http"
+        var parts = [scope.rawValue, rule, identity, host, isClear ? "clear" : "secure"]
         if scope == .request {
-            parts += [request.method.name, uri, content.isWhole ? "whole" : "beginning"]
+            parts += [request.method.name, uri, content.isWhole ? "whole" : "beginning", request.upgrade ?? ""]
             for name in names {
                 for value in request.fields.rawValues(of: name) { parts += [name.text, ReceivedText.text(value)] }
+            }
+            // Another credential makes another request of the same one.
+            for field in CaptureRedaction.plain(request.fields) where Redaction.isSecret(name: field.name) {
+                parts += [field.name.lowercased(), field.value]
             }
         }
         key = content.bytes.withUnsafeBytes { bytes in
@@ -111,14 +124,22 @@ extension Question.Subject {
         }
         self.scope = scope
         method = request.method.name
-        url = String(redaction.url(uri).prefix(Self.mostShown))
-        var left = Self.mostShown
-        var shown: [CapturedMessage.Field] = []
-        for field in redaction.shown(request.fields) where left > 0 {
-            left -= field.name.utf8.count + field.value.utf8.count
-            shown.append(left >= 0 ? field : CapturedMessage.Field(field.name, Redaction.mark))
+        let whole = redaction.url(uri)
+        isUrlCut = whole.utf8.count > Self.mostShown
+        url = isUrlCut ? String(decoding: whole.utf8.prefix(Self.mostShown), as: UTF8.self) + Redaction.mark : whole
+        var left = Self.mostShown - min(url.utf8.count, Self.mostShown)
+        var (shown, hidden) = ([CapturedMessage.Field](), 0)
+        for field in redaction.shown(request.fields) {
+            let size = field.name.utf8.count + field.value.utf8.count
+            if size <= left {
+                left -= size
+                shown.append(field)
+            } else {
+                hidden += 1
+            }
         }
-        self.fields = shown
+        fields = shown
+        hiddenFields = hidden
         let beginning = content.bytes.prefix(Self.mostShown)
         text = Self.text(of: beginning).map(TextMask.masked)
         size = content.bytes.count

@@ -17,6 +17,8 @@ public final class Questions: Sendable {
     private struct Open {
         let question: Question
         var waits: [ObjectIdentifier: LoopWait<Question.Outcome>]
+        /// Whether an answer is being written to a file.
+        var isAnswering = false
     }
 
     private struct State {
@@ -74,17 +76,23 @@ public final class Questions: Sendable {
         by person: String = "a person"
     ) throws(Refusal) {
         guard question.allows(span) else { throw .span }
-        guard find(question.id) != nil else { throw .gone }
+        // The first answer counts, also while it is written.
+        try state.withLock { state throws(Refusal) in
+            guard state.open[question.id]?.isAnswering == false else { throw .gone }
+            state.open[question.id]?.isAnswering = true
+        }
         if span == .always, let approvals = question.approvals {
             do {
                 try approvals.add(Approval(question.subject, isYes: isYes, at: wall))
             } catch {
+                state.withLock { $0.open[question.id]?.isAnswering = false }
                 throw .file(error)
             }
         }
         let subject = question.subject
-        let open = try state.withLock { state throws(Refusal) -> Open in
-            guard let open = state.open[question.id] else { throw .gone }
+        let open = try state.withLock { state throws(Refusal) -> Open? in
+            // The clients may have left while the answer was written.
+            guard let open = state.open[question.id] else { return nil }
             let until: LoopInstant?? =
                 switch span {
                 case .once, .always: .none
@@ -95,14 +103,17 @@ public final class Questions: Sendable {
                 if state.remembered.count >= Self.most {
                     state.remembered = state.remembered.filter { $0.value.until.map { now < $0 } ?? true }
                 }
-                guard state.remembered.count < Self.most else { throw .full }
+                guard state.remembered.count < Self.most else {
+                    state.open[question.id]?.isAnswering = false
+                    throw .full
+                }
                 state.remembered[subject.key] = Remembered(isYes: isYes, subject: subject, until: until)
             }
             state.open[question.id] = nil
-            state.numbers[subject.key] = nil
+            if state.numbers[subject.key] == question.id { state.numbers[subject.key] = nil }
             return open
         }
-        for wait in open.waits.values { wait.resume(returning: .answered(isYes: isYes, by: person)) }
+        for wait in open?.waits.values.map(\.self) ?? [] { wait.resume(returning: .answered(isYes: isYes, by: person)) }
     }
 
     // MARK: For requests
@@ -119,20 +130,23 @@ public final class Questions: Sendable {
         }
     }
 
-    /// Adds a request to the open question about its subject, or opens one. Returns the question, and whether it is new.
+    /// Adds a request to the open question about its subject, or opens one. Returns the question, and whether it is new. A request whose
+    /// content is not known to its end has a question of its own.
     func ask(
         _ subject: Question.Subject, _ wait: LoopWait<Question.Outcome>, spans: [Ask.Remember], until: WallTime,
         _ approvals: ApprovalFile?
     ) -> (question: Question, isNew: Bool) {
         state.withLock { state in
-            if let number = state.numbers[subject.key], let open = state.open[number] {
+            if subject.isWhole, let number = state.numbers[subject.key], let open = state.open[number],
+                !open.isAnswering
+            {
                 state.open[number]?.waits[ObjectIdentifier(wait)] = wait
                 return (open.question, false)
             }
             state.last += 1
             let question = Question(state.last, subject, spans: spans, until: until, approvals: approvals)
             state.open[question.id] = Open(question: question, waits: [ObjectIdentifier(wait): wait])
-            state.numbers[subject.key] = question.id
+            if subject.isWhole { state.numbers[subject.key] = question.id }
             return (question, true)
         }
     }

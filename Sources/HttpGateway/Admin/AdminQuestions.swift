@@ -17,9 +17,10 @@ extension AdminEndpoint {
             },
             AdminEndpoint(path: "/v1/questions/*/answer", access: .known, isWrite: true) { request, exchange in
                 let (now, wall) = (exchange.now, exchange.wallNow)
+                let person = exchange.client.map { "a person at \($0)" } ?? "a person"
                 // An answer that always counts is written to a file.
                 return .wait { _, _ in
-                    .abort(with: await Task.detached { answer(request, desk, now, wall) }.value)
+                    .abort(with: await Task.detached { answer(request, desk, now, wall, by: person) }.value)
                 }
             },
             AdminEndpoint(path: "/v1/approvals", access: .known) { _, exchange in
@@ -67,7 +68,7 @@ extension AdminEndpoint {
 
     /// Reads `{answer, for?}`, and answers the question.
     private static func answer(
-        _ request: AdminRequest, _ desk: Questions, _ now: LoopInstant, _ wall: WallTime
+        _ request: AdminRequest, _ desk: Questions, _ now: LoopInstant, _ wall: WallTime, by person: String
     ) -> HttpResponse {
         guard let question = Int(request.argument).flatMap(desk.find) else { return goneQuestion }
         guard let json = try? JsonValue(request.content), let members = json.members,
@@ -82,7 +83,7 @@ extension AdminEndpoint {
             return .problem(.badRequest, "\(text.quotedForErrors) is not once, run, always or a duration such as 10m")
         }
         do throws(Questions.Refusal) {
-            try desk.answer(question, isYes: word == "yes", for: span, at: now, wall: wall)
+            try desk.answer(question, isYes: word == "yes", for: span, at: now, wall: wall, by: person)
         } catch {
             return refusal(error, question, text)
         }

@@ -49,14 +49,16 @@ extension HttpManager {
         do { message = try maker.make(request) } catch { throw error.about(request.name) }
         let url = String(decoding: message.targetUri(), as: UTF8.self)
         // Content may select the file, and is not compared: such a download is joined by no other.
-        let identity = request.content.isEmpty ? "\(message.method) \(url)\n\(message.fields)" : nil
+        // Another manager may have other tokens, or another server behind the same name.
+        let manager = "\(ObjectIdentifier(self))"
+        let identity = request.content.isEmpty ? "\(manager) \(message.method) \(url)\n\(message.fields)" : nil
         let turn = try await DownloadTurns.shared.take(path, identity: identity, progress)
         guard case .begins(let turn) = turn else {
             if case .joined(let file) = turn { return file }
             throw CancellationError()
         }
         do {
-            let part = try PartialFile(path: path, url: url)
+            let part = try PartialFile(path: path, url: message.method == .get ? url : "\(message.method) \(url)")
             let file = try await fill(part, by: request, attempts, turn)
             DownloadTurns.shared.end(turn, with: file)
             return file
@@ -77,7 +79,8 @@ extension HttpManager {
             var request = request
             // Without a coding, so that a resumed download can count the bytes of the server's file.
             request.headers["Accept-Encoding"] = "identity"
-            let offer = part.offer()
+            // Content may select the file, so that the part may be the beginning of another one.
+            let offer = request.content.isEmpty ? part.offer() : nil
             if let offer {
                 request.headers["Range"] = "bytes=\(offer.offset)-"
                 request.headers["If-Range"] = offer.validator

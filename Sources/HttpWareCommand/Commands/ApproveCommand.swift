@@ -36,6 +36,7 @@ struct ApproveCommand: ParsableCommand {
         let until: String
         let answers: [String]
         let waiting: Int
+        let hiddenHeaders: Int
         let headers: [Field]
         let content: Content
 
@@ -99,6 +100,7 @@ struct ApproveCommand: ParsableCommand {
             try view.show("/v1/questions/\(id)", as: Question.self) { one in
                 var lines = ["\(one.method) \(one.url)"]
                 lines += one.headers.map { "\($0.name): \($0.value)" }
+                if one.hiddenHeaders > 0 { lines.append("… \(one.hiddenHeaders) more fields are not shown") }
                 if one.content.size > 0 || !one.content.whole {
                     lines += ["", one.content.text ?? "\(one.content.size) bytes that are not text"]
                     if !one.content.whole { lines += ["", "More content follows, which is not known yet."] }

@@ -164,6 +164,47 @@ import Testing
         #expect(exchange.upstream.requests.first?.content.bytes?.count == 100_000)
     }
 
+    @Test func `requests whose content is not known to its end are questions of their own`() async throws {
+        let ask = ask()
+        let exchanges = [try exchange(ask), try exchange(ask)]
+        let beginning = String(repeating: "x", count: 20_000)
+        let first = await exchanges[0].start(try post("/deploy", beginning + "1"))
+        _ = await question("/deploy")
+        let second = await exchanges[1].start(try post("/deploy", beginning + "2"))
+        while desk.all.count < 2 { await Task.yield() }
+        try answer(desk.all[0], true)
+        #expect(try await first.response().status == .ok)
+        try answer(desk.all[0], false)
+        #expect(try await second.response().status == .forbidden)
+    }
+
+    @Test(arguments: [
+        ("Authorization", "Bearer other"), ("X-Api-Key", "other"), ("Cookie", "sid=other"), ("X-Auth-Token", "other"),
+        ("Destination", "/prod"), ("X-HTTP-Method-Override", "DELETE"), ("Range", "bytes=0-1"), ("If-Match", "\"a\""),
+    ])
+    func `an answer does not count for another credential, or for a field that changes the meaning`(
+        name: String, value: String
+    ) async throws {
+        let exchange = try exchange(ask())
+        let pending = await exchange.start(try post())
+        try answer(await question("/orders"), true, for: .run)
+        _ = try await pending.response()
+        let again = await exchange.start(try post("/orders", "a", [(try #require(FieldName(name)), value)]))
+        try answer(await question("/orders"), false)
+        #expect(try await again.response().status == .forbidden)
+    }
+
+    @Test func `a ware that remembers nothing does not use answers that others remember`() async throws {
+        let exchange = try exchange(ask())
+        let pending = await exchange.start(try post())
+        try answer(await question("/orders"), true, for: .run)
+        _ = try await pending.response()
+        let other = try self.exchange(ask { $0.remember = [.once] })
+        let asked = await other.start(try post())
+        try answer(await question("/orders"), false)
+        #expect(try await asked.response().status == .forbidden)
+    }
+
     @Test func `a span that the file does not allow is refused`() async throws {
         let exchange = try exchange(ask { $0.remember = [.once] })
         let pending = await exchange.start(try post())
@@ -225,6 +266,10 @@ import Testing
         #expect(ApprovalFile.at(path).answer(to: approval.key, at: LoopInstant(nanoseconds: 2_000_000_000)) == nil)
         #expect(throws: SystemError.self) { try ApprovalFile.at(path).add(approval) }
         #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
+        // A file that is removed has no mistake any more.
+        try FileManager.default.removeItem(atPath: path)
+        try ApprovalFile.at(path).add(approval)
+        #expect(ApprovalFile.at(path).approvals == [approval])
     }
 
     @Test(arguments: [
@@ -239,6 +284,26 @@ import Testing
     func `a file that is not one of approvals is refused with its line`(text: String, line: Int) throws {
         let mistake = #expect(throws: ApprovalFile.Mistake.self) { try ApprovalFile.read(Array(text.utf8)) }
         #expect(mistake?.line == line)
+    }
+
+    @Test func `a file that others may write, and a link, do not count`() throws {
+        let approval = Approval(Question.Subject(key: Digest256(of: ["a"])), isYes: true, at: WallTime(seconds: 0))
+        let file = ApprovalFile.at(path)
+        try file.add(approval)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+        try Data(contentsOf: URL(filePath: path)).write(to: URL(filePath: path + ".copy"))
+        #expect(throws: (any Error).self) { try ApprovalFile.content(of: path) }
+        #expect(ApprovalFile.problem(of: path)?.contains("only this user") == true)
+        let link = path + ".link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path + ".copy")
+        #expect(ApprovalFile.problem(of: link) != nil)
+    }
+
+    @Test func `the file stays within the size that is read`() throws {
+        let url = "http://a/" + String(repeating: "x", count: 8000)
+        let subject = Question.Subject(key: Digest256(of: ["a"]), url: url)
+        let approval = Approval(subject, isYes: true, at: WallTime(seconds: 0))
+        #expect(approval.what.utf8.count < 600 && approval.line.utf8.count < 1000)
     }
 
     @Test func `a configuration with a file that has a mistake is refused`() throws {
@@ -333,9 +398,10 @@ import Testing
 
 extension Question.Subject {
     /// A subject with this digest.
-    fileprivate init(key: Digest256) {
+    fileprivate init(key: Digest256, url: String = "http://a/") {
         self.init(
-            key: key, scope: .request, who: "a", method: "GET", url: "http://a/", host: "a:80", fields: [], text: nil,
-            size: 0, isWhole: true, capture: nil, rule: "a", since: WallTime(seconds: 0))
+            key: key, scope: .request, who: "a", method: "GET", url: url, host: "a:80", fields: [], text: nil,
+            size: 0, isWhole: true, hiddenFields: 0, isUrlCut: false, capture: nil, rule: "a",
+            since: WallTime(seconds: 0))
     }
 }
