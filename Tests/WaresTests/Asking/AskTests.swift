@@ -337,14 +337,16 @@ import Testing
         #expect(exchange.upstream.requests.first?.content.text?.contains("hush2") == true)
     }
 
-    @Test func `a question holds at most 16 KiB`() async throws {
+    @Test func `a question holds at most 16 KiB, and says what it does not show`() async throws {
         let exchange = try exchange(ask())
-        let pending = await exchange.start(
-            try post(
-                "/big", String(repeating: "x", count: 16 << 10), [("X-Long", String(repeating: "y", count: 20_000))]))
+        let fields: [(FieldName, String)] = [("X-Long", String(repeating: "y", count: 20_000)), ("X-Late", "1")]
+        let pending = await exchange.start(try post("/big", String(repeating: "x", count: 8 << 10), fields))
         let subject = await question("/big").subject
         let held = (subject.text ?? "").utf8.count + subject.fields.reduce(0) { $0 + $1.value.utf8.count }
-        #expect(held <= 16 << 10 && subject.isWhole && subject.size == 16 << 10)
+        #expect(held <= 16 << 10 && subject.isWhole && subject.size == 8 << 10)
+        // A field is not shown, so that the answer counts for this request alone.
+        #expect(subject.hiddenFields == 1 && !subject.isShownWhole && desk.all[0].spans == [.once])
+        #expect(subject.fields.contains { $0.name == "X-Late" })
         try answer(desk.all[0], true)
         _ = try await pending.response()
     }
