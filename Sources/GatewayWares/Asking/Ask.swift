@@ -145,8 +145,8 @@ extension Ask: ConfigurableWare {
             answers it with 403, as does the end of `timeout` unless `onTimeout` allows. The client sees only that the response is late. If
             it leaves, the question ends.
 
-            An answer is bound to the route, the principal or the client's address, method, URL, the fields in `fields`, those that are
-            named like credentials, and content: a request that differs in one of these asks again. Equal requests at the same time are one question. `once` counts for the requests that wait, `run`
+            An answer is bound to the route, the principal or the client's address, method, URL, the fields in `fields`, fields that
+            are named like credentials, and content: a request that differs in one of these asks again. Equal requests at the same time are one question. `once` counts for the requests that wait, `run`
             until the gateway ends, a duration such as `10m` for that time where `run` is allowed, and `always` until it is taken back: it is
             a line in `file`, which has only answers, and which `\#(ProgramName.text) approve rm` shortens. If the file has a mistake, no answer
             in it counts.
