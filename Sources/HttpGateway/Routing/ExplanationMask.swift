@@ -31,7 +31,11 @@ public struct ExplanationMask {
     /// The field line, without its value if that can be a credential.
     public func line(_ line: String) -> String {
         let name = line.prefix { $0 != ":" }
-        return Redaction.isSecret(name: String(name)) ? "\(name): ***" : text(line)
+        if FieldName(String(name)).map(Redaction.fields.contains) ?? false { return "\(name): ***" }
+        let shown = text(line)
+        // The rest of a value whose secret is masked tells nothing, nor do the words in place of a token.
+        let isSafe = shown.contains("***") || shown.contains("<token of ")
+        return isSafe || !Redaction.isSecret(name: String(name)) ? shown : "\(name): ***"
     }
 
     /// A request line or target, as records show it. Its query is masked if it contains an encoded secret or user information.
