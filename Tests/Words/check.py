@@ -69,6 +69,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWareProgram",
     "HttpWareRedis",
     "HttpWareTesting",
+    "Jail",
     "ScriptWares",
     "Scripting",
     "TodoExample",

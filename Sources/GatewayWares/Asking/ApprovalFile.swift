@@ -121,7 +121,7 @@ public final class ApprovalFile: Sendable {
         }
     }
 
-    /// Those in use in this process.
+    /// The files that wares of this process use, in the order of their paths.
     public static var all: [ApprovalFile] {
         files.withLock { files in files.values.sorted { $0.path < $1.path } }
     }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The open questions of this process, and the answers that count until it ends. Safe to use from any thread.
 public final class Questions: Sendable {
-    /// Those of the process.
+    /// The questions of the process.
     public static let shared = Questions()
 
     /// An answer that counts for later requests, too.
@@ -53,7 +53,7 @@ public final class Questions: Sendable {
         }
     }
 
-    /// Takes an answer back. Returns false if there is none for that digest.
+    /// Takes an answer back. Returns false if no answer is remembered for that digest.
     public func forget(_ key: Digest256) -> Bool {
         state.withLock { $0.remembered.removeValue(forKey: key) != nil }
     }

@@ -147,7 +147,7 @@ extension ExchangeDriver {
         if hosts.contains(host, port) { return nil }
         return GatewayError(
             .downstream, .requestDenied,
-            "the tunnel to \(host):\(port) would pass unread, which programs that hold placeholders of tokens, or are behind"
-                + " a wall, must not do; list the host in intercept.allowOpaque to let it pass")
+            "the tunnel to \(host):\(port) would pass unread, so a program with placeholders of tokens, or behind a wall,"
+                + " must not open it; list the host in intercept.allowOpaque to let it pass")
     }
 }

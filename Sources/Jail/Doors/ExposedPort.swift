@@ -73,7 +73,7 @@ private final class ExposedConnection {
         far.start()
     }
 
-    /// One end has ended or failed: the connection is over if both have ended, or if it failed.
+    /// One end has ended or failed: the connection ends if both have ended, or if it failed.
     fileprivate func heard(failed: Bool) {
         guard failed || near.isDone && far.isDone else { return }
         close(failed: failed)

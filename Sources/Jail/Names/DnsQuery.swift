@@ -7,9 +7,9 @@ struct DnsQuery: Equatable {
     /// The outcome of reading a message.
     enum Reading: Equatable {
         case query(DnsQuery)
-        /// The message is answered with this, because it is malformed or is no standard query.
+        /// The message is answered with this, because it is malformed or is not a standard query.
         case answered([UInt8])
-        /// The message is no query, or has no head: it gets no response.
+        /// The message is not a query, or has no head: it gets no response.
         case ignored
     }
 

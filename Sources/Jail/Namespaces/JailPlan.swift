@@ -1,4 +1,4 @@
-/// What a program behind a wall can reach.
+/// The ports and names that a program behind a wall can reach.
 public struct JailPlan: Sendable, Equatable {
     /// The ports of all hosts, which lead to the gateway.
     public var ports: [UInt16]

@@ -8,7 +8,7 @@ public import HttpWare
 public final class JailedProcess {
     /// The id of the process.
     public let id: Int32
-    /// What it can reach.
+    /// The ports and names that it can reach.
     public let plan: JailPlan
     private var child: cjail_child
     private var hasDescriptors = true

@@ -116,7 +116,7 @@ private final class Outage: Sendable {
     private let next = Atomic<Int64>(0)
     private let last = Mutex<GatewayError?>(nil)
 
-    /// The failure that began the outage; `nil` if there is none.
+    /// The failure that began the outage; `nil` while the origin server is reachable.
     var cause: GatewayError? { next.load(ordering: .relaxed) == 0 ? nil : last.withLock { $0 } }
 
     /// Whether a request must not go upstream now. The first request after the due time goes, and tests the server for
